@@ -298,7 +298,8 @@ class Metrics(_Progressed, Measured):
     activity: dict[str, str]
     restarts: int
     learner_restarts: int
-    """Those in which the learner was away."""
+    """Those in which the learner was away. The next one: those in which actors were."""
+    actor_restarts: int
     rss_bytes: dict[str, int]
     actors_per_thread: int
     """Actors that take turns on one thread."""

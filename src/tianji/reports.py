@@ -137,6 +137,8 @@ class Event(_Spoken):
     traceback: NotRequired[str]
     stops_learner: NotRequired[bool]
     """Of a restart: the learner is away meanwhile."""
+    stops_actors: NotRequired[bool]
+    """Of a restart: so are actors."""
 
 
 class DoneReport(_Spoken):

@@ -17,6 +17,8 @@ LACK_OF_CORES = 0.05
 """A side that lacks a core for more than this share of the time has too few of them."""
 LEAST_S = 0.05
 """The shortest time that is worth an account."""
+UNACCOUNTED = 0.05
+"""Share of its time that a role may neither work nor wait: its loop itself takes up to 3 %."""
 NO_WORK = 0.01
 """Busy share of both sides below which the run has not begun to work."""
 
@@ -148,10 +150,9 @@ def _away_s(record: Metrics, learner: Side) -> float:
 
 
 def _absence(record: Metrics, actors: Side) -> Absence | None:
-    """Return for how long the actors neither worked nor waited, if roles other than the learner
-    were started again."""
-    restarts = record["restarts"] - record["learner_restarts"]
-    if restarts <= 0 or record["span_s"] * actors.missing < LEAST_S:
+    """Return for how long the actors neither worked nor waited, if they were started again."""
+    restarts, is_long = record["actor_restarts"], record["span_s"] * actors.missing >= LEAST_S
+    if not restarts or not is_long or actors.missing < UNACCOUNTED:
         return None
     return Absence(actors.missing, restarts, record["env_failures"])
 

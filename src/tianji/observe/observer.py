@@ -98,7 +98,7 @@ class RunObserver:
         """What was told of the last checkpoint that could not be written."""
         self._evaluation: dict[str, Evaluation] = {}
         self._unlogged_evaluation = False
-        self._restarts = self._learner_restarts = 0
+        self._restarts = self._learner_restarts = self._actor_restarts = 0
         self._first_step_ns = 0
         self._next_ns = self._looked_ns = 0
         self._shown_tracebacks = {"silent"}
@@ -188,6 +188,7 @@ class RunObserver:
             if report["kind"] == "restart":
                 self._restarts += 1
                 self._learner_restarts += report.get("stops_learner", False)
+                self._actor_restarts += report.get("stops_actors", False)
             if report["kind"] == "env_failure":
                 self.first_env_failure = self.first_env_failure or report["text"]
             if report["kind"] == "checkpoint_failed":
@@ -252,6 +253,7 @@ class RunObserver:
             "activity": watch.activities(),
             "restarts": self._restarts,
             "learner_restarts": self._learner_restarts,
+            "actor_restarts": self._actor_restarts,
             "rss_bytes": watch.resident_bytes(),
             "actors_per_thread": self._actors_per_thread,
         }

@@ -196,11 +196,12 @@ def test_an_environment_that_was_replaced_hides_no_later_error(rig):
 def test_restarts_are_counted_in_every_later_record(rig):
     rig.watch()
     rig.report("restart", text="killed by SIGKILL. Restart 1 of 5.")
-    rig.report("restart", text="killed by SIGKILL. Restart 2 of 5.")
+    rig.report("restart", text="killed by SIGKILL. Restart 2 of 5.", stops_actors=True)
     rig.report("restart", text="killed by SIGKILL. Restart 1 of 5.", stops_learner=True)
     rig.learned(version=3)
     line = rig.metrics()[0]
-    assert (line["restarts"], line["learner_restarts"]) == (3, 1)
+    counted = line["restarts"], line["learner_restarts"], line["actor_restarts"]
+    assert counted == (3, 1, 1)
 
 
 def test_an_evaluation_is_told_and_logged_in_words(rig):

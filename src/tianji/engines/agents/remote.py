@@ -191,7 +191,6 @@ class RemoteEngine:
         text = f"{lost} Restart {self._losses} of {most}, from the last checkpoint."
         if self._losses > most:
             return self._without_host("failed", str(lost))
-        self._observer.report(
-            Event(kind="restart", role="supervisor", text=text, stops_learner=True)
-        )
+        restart = Event(kind="restart", role="supervisor", text=text)
+        self._observer.report({**restart, "stops_learner": True, "stops_actors": True})
         return None

@@ -69,10 +69,9 @@ class Recovery:
         )
         if worker.trains and worker.actors:
             text += TOGETHER
-        stops_learner = worker.trains
-        self._observer.report(
-            Event(kind="restart", role=worker.name, text=text, stops_learner=stops_learner)
-        )
+        restart = Event(kind="restart", role=worker.name, text=text)
+        restart["stops_learner"], restart["stops_actors"] = worker.trains, bool(worker.actors)
+        self._observer.report(restart)
         self._reset_lanes(worker)
 
     def start_together(self, partner: WatchedWorker, worker: WatchedWorker) -> None:

@@ -32,7 +32,7 @@ class Observer:
     def report(self, report):
         self.texts.append(report["text"])
         if report["kind"] == "restart":
-            self.away.append((report["role"], report["stops_learner"]))
+            self.away.append((report["role"], report["stops_learner"], report["stops_actors"]))
 
 
 class Supervisor:
@@ -140,10 +140,10 @@ def test_a_learner_that_saves_nothing_new_goes_nowhere(supervisor):
     assert lives == [True] * LIMIT + [False]
 
 
-def test_a_restart_says_whether_the_learner_is_away_meanwhile(supervisor):
+def test_a_restart_says_whether_learner_or_actors_are_away_meanwhile(supervisor):
     for worker in ("actor-0", "learner", "evaluator"):
         supervisor.lives(worker, items=9)
-    away = [("actor-0", False), ("learner", True), ("evaluator", False)]
+    away = [("actor-0", False, True), ("learner", True, False), ("evaluator", False, False)]
     assert supervisor.observer.away == away
 
 
