@@ -54,18 +54,18 @@ def check_groups(config: RunConfig, had_groups: bool = False) -> None:
             f"{asked}: {config.algorithm.name} gathers gradients, and one learner gathers those of "
             "all actors. Use --num-groups 1 and more actors (--num-actors)."
         )
-    if config.num_groups > 1 and config.combine == "gradients" and config.combine_max_age:
-        ways = {"combine": "average"}, {"combine": "gossip"}, {"combine_max_age": 0}
-        raise UsageError(
-            f"combine_max_age = {config.combine_max_age}, and combine is 'gradients': groups that "
-            f"add up gradients are never behind each other. {advise(config, *ways)}"
-        )
     if mixes_groups(config) and (why := load_algorithm(config.algorithm.name).not_mixed):
         raise UsageError(
             f"{asked}, and combine is '{config.combine}': {why} {advise(config, {'num_groups': 1})}"
         )
     if adds_gradients(config):
         _check_gradients(config, asked)
+    if config.num_groups > 1 and config.combine == "gradients" and config.combine_max_age:
+        ways = {"combine": "average"}, {"combine": "gossip"}, {"combine_max_age": 0}
+        raise UsageError(
+            f"combine_max_age = {config.combine_max_age}, and combine is 'gradients': groups that "
+            f"add up gradients are never behind each other. {advise(config, *ways)}"
+        )
 
 
 def _check_actor_hosts(config: RunConfig) -> None:

@@ -186,6 +186,13 @@ def test_gradients_are_refused_where_they_cannot_run(capfd, monkeypatch):
     assert set(found["by_combine"]) == {"average", "gossip"}
 
 
+def test_an_algorithm_whose_groups_can_be_combined_in_no_way_is_refused(capfd):
+    words = ["plan", "pendulum-sac", "--num-envs", "8", "--unroll-length", "32", "--json"]
+    assert main([*words, "--nodes", "2"]) == 2
+    told = json.loads(capfd.readouterr().out)["error"]
+    assert "SAC publishes its policy without the critics" in told
+
+
 def test_gradients_are_proposed_where_they_cost_little(capfd, monkeypatch):
     from tianji.planning.hosts import propose
 

@@ -160,6 +160,8 @@ def _combine(
         for combine in COMBINES
         if _can_run(_on_hosts(run, num_groups, combine))
     }
+    if not found:
+        check_groups(_on_hosts(run, num_groups, "average"))  # says why there can be no groups
     rates = {combine: simulated.received for combine, simulated in found.items()}
     best = max(rates.values())
     told = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
