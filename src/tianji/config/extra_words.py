@@ -62,8 +62,8 @@ def _hints(name: str, values: Sequence[str], preset: str) -> Iterator[str]:
         key, equals, value = word.partition("=")
         if equals:
             option = f"{MARK}{canonical(key).replace('_', '-')} {value}"
-            if canonical(name) == ENV_KWARGS:
-                option = f"{name}.{key} {value}"
+            if canonical(name).partition(".")[0] == ENV_KWARGS:
+                option = f"{name.partition('.')[0]}.{key} {value}"
             elif takes_equations:
                 option = f"{name} {word}"
             yield f"{word}: write {option}."

@@ -37,7 +37,7 @@ def _names(one: Assignment) -> list[str]:
     """Return the environments that an assignment names, none if it is about something else."""
     if canonical(one.written) not in SETTINGS:
         return []
-    names = one.value.split(",") if isinstance(one.value, str) else one.value
+    names = one.value.strip("()[] ").split(",") if isinstance(one.value, str) else one.value
     is_list = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
     return [name.strip() for name in names] if is_list else []
 

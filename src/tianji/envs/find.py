@@ -237,7 +237,7 @@ def _from_spec(spec: EnvSpec, kwargs: dict[str, Any]) -> Maker:
     if obstacle is not None:
         make = partial(gym.make, spec, disable_env_checker=True, **kwargs)
         words = f"{ONE_BY_ONE}: {obstacle}"
-        return Maker(spec.id, words, make, False, limit, extra, remarks=_remarks_on(spec))
+        return Maker(spec.id, words, make, False, limit, extra, remarks=_remarks_on(spec, kwargs))
     if "num_threads" in parameters:
         # The plan gives each actor one core; native environments would take all of them.
         kwargs.setdefault("num_threads", 1)
@@ -246,9 +246,9 @@ def _from_spec(spec: EnvSpec, kwargs: dict[str, Any]) -> Maker:
     return Maker(spec.id, words, make_all, True, limit, extra)
 
 
-def _remarks_on(spec: EnvSpec) -> tuple[str, ...]:
+def _remarks_on(spec: EnvSpec, kwargs: Mapping[str, Any]) -> tuple[str, ...]:
     game = stacked_game(spec)
-    if game is None:
+    if game is None or "obs_type" in kwargs:  # the person knows what it gives
         return ()
     return (
         f"'{spec.id}' is an older id of '{game}'. It gives single frames as the emulator draws "

@@ -100,6 +100,7 @@ BAD = [
     ("lunarlander-dqn", "here 'cartpole-ppo', but 'lunarlander-dqn' belongs to no option."),
     ("gamma=0.9", "but 'gamma=0.9' belongs to no option. gamma=0.9: write --gamma 0.9."),
     ("--seed 3 learning_rate=1", "write --learning-rate 1."),
+    ("--env-kwargs.x=3 y=4", "but 'y=4' belongs to no option. y=4: write --env-kwargs.y 4."),
     ("--env-kwargs a=1 b=2", "but 'b=2' belongs to no option. b=2: write --env-kwargs.b 2."),
     ("--search gamma=0.9:1 epochs=4:20", "epochs=4:20: write --search epochs=4:20."),
     ("--hidden 64 64", "but '64' belongs to no option. Lists have no spaces: --hidden 64,64"),

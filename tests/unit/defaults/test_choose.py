@@ -50,8 +50,9 @@ def test_an_environment_without_its_version_gets_the_newest_and_a_note(line):
 
 
 def test_environments_of_a_list_get_their_versions_too():
-    found = resolve("malenia-nigt --envs CartPole,Acrobot-v1")
-    assert found.config.envs == ("CartPole-v1", "Acrobot-v1")
+    for written in ("CartPole,Acrobot-v1", "[CartPole,Acrobot-v1]"):
+        found = resolve(f"malenia-nigt --envs {written}")
+        assert found.config.envs == ("CartPole-v1", "Acrobot-v1")
     found = choose.make_config("malenia-nigt", envs=["CartPole", "Acrobot-v1"])
     assert found.envs == ("CartPole-v1", "Acrobot-v1")
 

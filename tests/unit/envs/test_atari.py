@@ -118,6 +118,7 @@ def test_an_environment_of_other_code_in_a_namespace_is_not_a_newer_version():
 def test_an_older_id_of_a_game_names_the_one_with_stacked_frames(env_id):
     (remark,) = probe(env_id, {}).remarks
     assert remark.startswith(f"'{env_id}' is an older id of 'ALE/Pong-v5'")
+    assert probe(env_id, {"obs_type": "ram"}).remarks == (), "its frames are not wanted"
 
 
 def test_only_older_ids_of_games_have_a_better_one():
