@@ -381,7 +381,7 @@ def failed_without_steps(
     has_steps = done is not None and done["env_steps"] > 0
     if has_steps or outcome["because"] != "max_wall" or observer.first_env_failure is None:
         return outcome
-    cause = f"{NO_STEP} {observer.first_env_failure}"
+    cause = f"{NO_STEP} {observer.first_env_failure}".removesuffix(".")
     return {**outcome, "because": "failed", "first_cause": cause}
 
 
@@ -394,7 +394,8 @@ def failed_without_policy(outcome: Outcome, observer: RunObserver, run_dir: Path
         return outcome
     if list_checkpoints(main_folder(run_dir)):
         return outcome
-    return {**outcome, "because": "failed", "first_cause": f"{NO_POLICY} {told}"}
+    cause = f"{NO_POLICY} {told}".removesuffix(".")
+    return {**outcome, "because": "failed", "first_cause": cause}
 
 
 def _gather_rule(config: RunConfig) -> GatherRule | None:

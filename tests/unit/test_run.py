@@ -407,7 +407,7 @@ def test_a_run_that_ends_without_a_saved_policy_has_failed(
     summary = run.train_config(config())
     assert summary["stopped_because"] == ends
     if ends == "failed":
-        assert summary["first_cause"] == f"{run.NO_POLICY} {FULL}"
+        assert f"{summary['first_cause']}." == f"{run.NO_POLICY} {FULL}", "sentences go on after it"
 
 
 @pytest.mark.parametrize(

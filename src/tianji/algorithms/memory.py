@@ -30,9 +30,9 @@ class PolicyState:
     def __init__(self, num_envs: int, size: int) -> None:
         self.array_NS = np.zeros((num_envs, size), np.float32)
 
-    def forget(self, ended_N: ArrayLike = True) -> None:
+    def forget(self, ended_N: ArrayLike | None = None) -> None:
         """Begin new episodes in all environments, or in those that are marked."""
-        marks = np.asarray(ended_N, np.bool_)
+        marks = np.asarray(True if ended_N is None else ended_N, np.bool_)
         if marks.shape not in ((), self.array_NS.shape[:1]):
             raise UsageError(
                 f"state.forget(ended): ended has shape {marks.shape}, and the state is that of "

@@ -68,7 +68,7 @@ def test_acting_updates_the_state_and_the_state_changes_the_values(policy):
         assert policy.act(observation, state) in (0, 1, 2)
     assert state.array_NS.any()
     assert policy.value(OBSERVATIONS[0], state) != first
-    state.forget()
+    state.forget(None)
     assert policy.value(OBSERVATIONS[0], state) == first
 
 
