@@ -17,7 +17,7 @@ def block_some(stage):
     """Until the slow learner has made actors wait."""
     stage.speeds.set(learner=4.0)
     before = stage.tape.samples[-1].blocked
-    look_until(stage, lambda: stage.tape.samples[-1].blocked > before + 10)
+    look_until(stage, lambda: stage.tape.samples[-1].blocked > before + 20)
 
 
 PHASES = (
