@@ -44,28 +44,38 @@ class AuditorActing:
 class AuditorUpdate:
     """Keeps the next expected count per (actor, environment); raises at the first mismatch."""
 
-    def __init__(self, model):
+    def __init__(self, model, may_skip=False):
         self.model = model
+        self.may_skip = may_skip
         self.expected = {}
         self.rounds = {}
+        self.skipped = 0
 
     def minibatches(self, batch, progress):
         width = batch.arrays["reward"].shape[1] // len(batch.stamps)
         turns = [(s.oldest_version, s.round, s.actor) for s in batch.stamps]
         assert turns == sorted(turns), turns
         for index, stamp in enumerate(batch.stamps):
-            assert stamp.round == self.rounds.get(stamp.actor, 0), (stamp, self.rounds)
-            self.rounds[stamp.actor] = stamp.round + 1
+            self._count(stamp)
             columns = slice(index * width, (index + 1) * width)
             self._check(stamp, {k: v[:, columns] for k, v in batch.arrays.items() if v.ndim > 1})
         yield Minibatch(lambda: torch.ones(1), self._step)
+
+    def _count(self, stamp):
+        due = self.rounds.get(stamp.actor, 0)
+        assert stamp.round == due or (self.may_skip and stamp.round > due), (stamp, self.rounds)
+        if stamp.round > due:
+            self.skipped += stamp.round - due
+            for key in [key for key in self.expected if key[0] == stamp.actor]:
+                del self.expected[key]
+        self.rounds[stamp.actor] = stamp.round + 1
 
     def _step(self):
         with torch.no_grad():
             self.model.count += 1
 
     def metrics(self):
-        return {"count": float(self.model.count.detach())}
+        return {"count": float(self.model.count.detach()), "skipped": float(self.skipped)}
 
     def _check(self, stamp, arrays):
         acted = arrays["acted"][arrays["valid"]]
@@ -96,6 +106,8 @@ class AuditorUpdate:
 
 class AuditorConfig(AlgorithmConfig):
     name: str = "tests.fakes.auditor:ALGORITHM"
+    may_skip: bool = False
+    """Items that were too old when they arrived are missing."""
 
 
 ALGORITHM = Algorithm(
@@ -114,6 +126,6 @@ ALGORITHM = Algorithm(
     ),
     build_model=lambda spaces, config: Tally(),
     build_acting=lambda model, spaces, config: AuditorActing(model),
-    build_update=lambda model, spaces, config: AuditorUpdate(model),
+    build_update=lambda model, spaces, config: AuditorUpdate(model, config.algorithm.may_skip),
     export=lambda model, spaces, config: model,
 )
