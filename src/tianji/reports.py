@@ -136,9 +136,9 @@ class Event(_Spoken):
     text: str
     traceback: NotRequired[str]
     stops_learner: NotRequired[bool]
-    """Of a restart: the learner is away meanwhile."""
+    """The learner is away during this restart."""
     stops_actors: NotRequired[bool]
-    """Of a restart: so are actors."""
+    """Actors are away during this restart."""
 
 
 class DoneReport(_Spoken):

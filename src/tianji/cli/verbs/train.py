@@ -108,11 +108,7 @@ def _find_run(name: str) -> Path:
     try:
         return find_run(name)
     except UsageError:
-        if not launched_rank(os.environ):
-            raise
-        from tianji.engines.agents.mpi.hosts import begin
-
-        begin()
+        serve_head("mpi")
         raise
 
 

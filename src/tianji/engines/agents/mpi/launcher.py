@@ -25,8 +25,8 @@ def launched_rank(environ: Mapping[str, str]) -> int | None:
 
 
 def serve_head(engine: str | None) -> None:
-    """As a rank other than the first one of a job with the engine `mpi`, serve the head and do not
-    return: the head alone looks at the environment and decides. Do nothing elsewhere."""
+    """Serve the head and do not return, where this is another rank than the first one of a job with
+    the engine `mpi`: the head alone looks at the environment and decides."""
     if engine == "mpi" and launched_rank(os.environ):
         from tianji.engines.agents.mpi.hosts import begin
 
