@@ -26,10 +26,8 @@ from tianji.reports import Event, MetricsReport
 from tianji.types import Clock
 
 PATIENCE_S = 1.0
-"""Time for the version in work after a stop; then its remaining updates are left out."""
-LATE_S = 1.0
-"""Time for the version in work after the time limit; then it is told that the run ends with it."""
-LATE = "The time limit (max_wall_s) has passed; the run ends with the version in work."
+"""Time for the version in work after a stop or the time limit; then its remaining updates are left
+out."""
 CUT_SHORT = "The version in work ends with the updates made so far, so that the run can stop."
 
 
@@ -60,7 +58,7 @@ class Training:
         self._next_report_ns = 0
         self._steps_before = group.steps()
         self._patience = Patience()  # a person waits, so this is never on a virtual clock
-        self._is_cut_short = self._has_told_late = False
+        self._is_cut_short = False
         self._joined = group.learner if isinstance(group.learner, JoinedLearner) else None
         self._has_loss = False
         """A checkpoint was deleted, and all groups shall save."""
@@ -164,9 +162,8 @@ class Training:
         """Return why the run is over; None while it goes on. A run ends between two versions, or
         at once when it must. stop: how urgently it is asked to stop (Stop)."""
         if not self.group.learner.is_between_versions:
-            if self._patience.is_spent(stop):
+            if self._patience.is_spent(stop) or self._is_late():
                 self._cut_short()
-            self._tell_if_late()
             return "interrupted" if stop == Stop.NOW else None
         self._note_first_step()
         because = self.progress.stop_reason(self._now_ns())
@@ -183,18 +180,15 @@ class Training:
         return because if self._joined is None else self._joined.end_together(because)
 
     def _cut_short(self) -> None:
-        """End the version in work with the updates that were made: a stop cannot wait for it."""
+        """End the version in work with the updates that were made: the end cannot wait for it."""
         if not self._is_cut_short:
             self._is_cut_short = True
             self.group.learner.cut_short()
             self._reports(Event(kind="note", role="learner", text=CUT_SHORT))
 
-    def _tell_if_late(self) -> None:
-        """Say once that the time limit has passed, if the version in work goes on for a while."""
-        late_ns = self._now_ns() - int(LATE_S * 1e9)
-        if not self._has_told_late and self.progress.stop_reason(late_ns) == "max_wall":
-            self._has_told_late = True
-            self._reports(Event(kind="note", role="learner", text=LATE))
+    def _is_late(self) -> bool:
+        """Return whether the time limit has passed a while ago."""
+        return self.progress.stop_reason(self._now_ns() - int(PATIENCE_S * 1e9)) == "max_wall"
 
     def _note_first_step(self) -> None:
         if not self.progress.started_ns:

@@ -14,7 +14,7 @@ from tianji.channels.orders import Stop
 from tianji.checkpoint.load import list_checkpoints, read_checkpoint
 from tianji.engines.assembly.inproc_ends import InprocEnds, build_stream
 from tianji.engines.assembly.roles import Roles
-from tianji.learner.training import LATE
+from tianji.learner.training import CUT_SHORT
 from tianji.programs.one_group import program_for
 from tianji.types import Stamp
 
@@ -172,7 +172,7 @@ def test_a_run_does_not_stop_inside_a_version(rig):
     assert rig.training.ended(Stop.NO) is None
 
 
-def test_a_version_that_goes_on_after_the_time_limit_is_told_once(tmp_path):
+def test_a_version_that_goes_on_after_the_time_limit_is_cut_short_once(tmp_path):
     now_ns = [10**9]
     rig = Rig(tmp_path, now_ns=lambda: now_ns[0], max_wall_s=5.0)
     rig.start()
@@ -182,11 +182,13 @@ def test_a_version_that_goes_on_after_the_time_limit_is_told_once(tmp_path):
     told = []
     for step_s in (5, 0.5, 1, 1):
         now_ns[0] += int(step_s * 1e9)
-        assert rig.training.ended(Stop.NO) is None, "the version in work is finished"
+        assert rig.training.ended(Stop.NO) is None, "the version in work is published first"
         told.append([note["text"] for note in rig.of_kind("note")])
-    assert told == [[], [], [LATE], [LATE]]
-    while not rig.learner.is_between_versions:
-        rig.training.tick()
+    assert told == [[], [], [CUT_SHORT], [CUT_SHORT]]
+    updates = rig.training.record(now_ns[0])["updates"]
+    rig.training.tick()
+    assert rig.learner.is_between_versions
+    assert rig.training.record(now_ns[0])["updates"] == updates, "no update follows"
     assert rig.training.ended(Stop.NO) == "max_wall"
     rig.writer.close()
 
