@@ -59,7 +59,7 @@ def train(
     from tianji.config.overrides import engine_of
     from tianji.config.values import from_mapping
     from tianji.defaults.choose import resolve
-    from tianji.engines.agents.mpi.launcher import serve_head
+    from tianji.engines.agents.mpi.launcher import join_job
     from tianji.errors import UsageError, WorkerLost
     from tianji.importing import refuse_runs
     from tianji.run import train_config
@@ -82,7 +82,7 @@ def train(
     if callbacks is not None:
         values["callbacks"] = [one for one in callbacks if isinstance(one, str)]
     asked = from_mapping(values)
-    serve_head(engine_of(preset, asked))
+    join_job(engine_of(preset, asked))
     resolved = resolve(preset, asked, given)
     for note in resolved.notes:
         logging.getLogger("tianji").warning(note)

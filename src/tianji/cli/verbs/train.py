@@ -27,7 +27,7 @@ from tianji.config.schema import AlgorithmConfig
 from tianji.config.settings import list_settings, value_at
 from tianji.config.values import Assignment, split_tokens
 from tianji.defaults.choose import resolve
-from tianji.engines.agents.mpi.launcher import launched_rank, serve_head
+from tianji.engines.agents.mpi.launcher import join_job, launched_rank
 from tianji.errors import UsageError
 from tianji.run_folder.paths import CONFIG_FILE, find_run
 
@@ -59,7 +59,7 @@ def train(*settings: str) -> Outcome:
     num_seeds, asked = take_seeds(asked)
     if asks_for_help(settings):
         return train_settings_page(overrides.resolve(preset, asked).config, USAGE, ABOUT)
-    serve_head(overrides.engine_of(preset, asked))
+    join_job(overrides.engine_of(preset, asked))
     resolved = resolve(preset, asked)
     for note in resolved.notes:
         people().print(f"Note: {note}", markup=False)
@@ -108,7 +108,8 @@ def _find_run(name: str) -> Path:
     try:
         return find_run(name)
     except UsageError:
-        serve_head("mpi")
+        if launched_rank(os.environ):
+            join_job("mpi")
         raise
 
 

@@ -9,6 +9,7 @@ MPI is neither authenticated nor encrypted: it needs a network that can be trust
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import signal
 import socket
@@ -42,8 +43,9 @@ class Job(NamedTuple):
     slurm: Slurm | None = None
 
 
+@functools.cache
 def begin() -> Job:
-    """Begin as a rank of an MPI job. Ranks other than 0 serve the head, and end with it."""
+    """Begin as a rank of an MPI job, once. Ranks other than 0 serve the head, and end with it."""
     mpi, slurm = _mpi(), Slurm.read(os.environ)
     world = mpi.COMM_WORLD
     if mpi.Query_thread() < mpi.THREAD_SERIALIZED:

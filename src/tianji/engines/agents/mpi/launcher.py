@@ -24,10 +24,11 @@ def launched_rank(environ: Mapping[str, str]) -> int | None:
     return next((int(environ[name]) for name in RANKS if environ.get(name, "").isdigit()), None)
 
 
-def serve_head(engine: str | None) -> None:
-    """Serve the head and do not return, where this is another rank than the first one of a job with
-    the engine `mpi`: the head alone looks at the environment and decides."""
-    if engine == "mpi" and launched_rank(os.environ):
+def join_job(engine: str | None) -> None:
+    """Begin as a rank of an MPI job, if this is one with the engine `mpi`. Ranks other than the
+    first one serve it and do not return: it alone looks at the environment and decides. It begins
+    first, so that the others end in good order where it refuses what was asked for."""
+    if engine == "mpi" and launched_rank(os.environ) is not None:
         from tianji.engines.agents.mpi.hosts import begin
 
         begin()

@@ -3,7 +3,7 @@ import pytest
 import tianji
 from tianji.cli.verbs import train
 from tianji.config.machine import Machine
-from tianji.engines.agents.mpi.launcher import Slurm, launched_rank, serve_head
+from tianji.engines.agents.mpi.launcher import Slurm, join_job, launched_rank
 from tianji.errors import UsageError
 
 JOB = {"SLURM_JOB_ID": "17", "SLURM_NTASKS": "2"}
@@ -47,10 +47,17 @@ def test_a_rank_that_is_not_the_first_serves_before_it_looks_at_the_environment(
         train.train(*words)
 
 
-def test_a_rank_with_another_engine_and_the_first_rank_serve_nobody(serving, monkeypatch):
-    serve_head("local")
+def test_the_first_rank_begins_before_it_may_refuse_anything(serving, monkeypatch):
+    """The others, which wait for it, then end with it."""
     monkeypatch.setenv("PMI_RANK", "0")
-    serve_head("mpi")
+    with pytest.raises(Served):
+        train.train("--engine=mpi", "--env", "nowhere:make")
+
+
+def test_a_run_with_another_engine_or_outside_of_a_job_joins_nothing(serving, monkeypatch):
+    join_job("local")
+    monkeypatch.delenv("PMI_RANK")
+    join_job("mpi")
 
 
 def test_outside_of_a_job_there_is_no_slurm():
