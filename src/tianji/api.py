@@ -99,7 +99,8 @@ def compare(preset: str, *, styles: Sequence[str], seeds: int = 5, **values: Any
 
     styles: names as `tianji programs` lists them; the others are compared with the first one.
     seeds: seeds of each style. values: any setting, for all runs; run="name" names the folder, and
-        continues the comparison that is there.
+        continues the comparison that is there. Without it, the same call continues what was
+        broken off.
     """
     from tianji.comparison.compare import run_comparison
     from tianji.comparison.styles import style_contest

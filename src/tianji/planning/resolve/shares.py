@@ -35,7 +35,9 @@ VERSION_S = 1e-3  # receiving, the overhead of updates, and publishing
 START_S = 1.5  # processor time to start one actor: it loads torch
 MOST_PER_CORE = 8  # actors that mostly wait: each takes memory, and time to start
 TIE_SHARE = 0.1  # all of this is an estimate
-SLOWER = 2.0  # times the fastest learner: a slow one needs its core, and is known too late
+# Where actors would share the learner's core, it is taken to be this many times slower than the
+# fastest one: a slow learner needs its core, and how slow it is shows only in the run.
+SLOWER = 2.0
 FAR_LONGER = 10.0  # times the actors' work: all of it is an estimate
 LARGE_PRODUCT = 1 << 23  # multiplications that threads divide with gain: 128 x 256 x 256
 
